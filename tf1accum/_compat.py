@@ -151,24 +151,28 @@ def assigns(op, variable_tensor):
     return False
 
 
+def build_and_list(build):
+    """Calls `build()`; returns its result and the ops that it added to the default graph."""
+    graph = tf.get_default_graph()
+    # Python 2.7 does not list the ops of a graph in the order in which they were made.
+    before = set(graph.get_operations())
+    result = build()
+    return result, [op for op in graph.get_operations() if op not in before]
+
+
 class _OpIds(object):
     """Takes the ids of ops out of the numbers that TensorFlow 1 seeds random ops with."""
 
-    def __init__(self, graph):
-        self._graph = graph
+    def __init__(self):
         self.counted = 0
 
-    def count(self, build):
-        """Calls `build()`; the ops that it adds are counted as the bare optimizer's.
+    def count(self, ops):
+        """Counts ops that the bare optimizer builds too.
 
-        Those that a conditional adds for each tensor that enters a branch are not: the
+        Those that a conditional adds for each tensor that enters a branch are left out: the
         bare optimizer has none.
         """
-        before = len(self._graph.get_operations())
-        result = build()
-        added = self._graph.get_operations()[before:]
-        self.counted += sum(op.type not in _SWITCH_TYPES for op in added)
-        return result
+        self.counted += sum(op.type not in _SWITCH_TYPES for op in ops)
 
 
 # Where ids of the package's own ops start. A graph has at most 2^31 nodes, and a user's
@@ -198,7 +202,7 @@ def seed_neutral():
     versions need nothing).
     """
     graph = tf.get_default_graph()
-    ids = _OpIds(graph)
+    ids = _OpIds()
     if not _seeds_follow_op_ids(graph) or graph._next_id_counter >= _OWN_IDS_START:
         yield ids
         return

@@ -173,12 +173,12 @@ class GradientAccumulator(object):
         """
         function = "apply_op"
         _checks.optimizer(function, optimizer)
-        update = Update(optimizer, _checks.global_step(function, global_step), name)
+        update = Update(optimizer, _checks.global_step(function, global_step))
         pairs = self.normalize_op()
-        with tf.init_scope(), seed_neutral() as ids:
+        with tf.init_scope(), seed_neutral() as ids, tf.name_scope(name, self._name + "_apply") as scope:
             with tf.control_dependencies([self._fail_if_empty()]):
                 counters = self._counters._replace(weight=tf.identity(self._counters.weight))
-            op = tf.group(self._end_cycle(counters, lambda: pairs, update, ids), name=name)
+            op = tf.group(self._end_cycle(counters, lambda: pairs, update, ids), name=scope)
             self.apply_placeholders = self._check_phase("apply", [op])
             return op
 
@@ -201,15 +201,12 @@ class GradientAccumulator(object):
         function = "apply_gradients"
         pairs = self._normalize_pairs(function, grads_and_vars)
         weight = self._take_weight(function, weight)
-        update = Update(optimizer, global_step, name)
-        with seed_neutral() as ids, tf.name_scope(None, self._name + "_micro_step"):
+        update = Update(optimizer, global_step)
+        # The op has the name that the optimizer's would have: it may be looked up by it.
+        with seed_neutral() as ids, tf.name_scope(name, optimizer.get_name()) as scope:
             counters = self._read_counters()
-            if self._config.steps == 1:
-                op = self._single_step(counters, pairs, weight, update, ids)
-            else:
-                op = self._micro_step(counters, pairs, weight, update, ids)
-        with seed_neutral():
-            op = tf.group(op, name=name)
+            build = self._single_step if self._config.steps == 1 else self._micro_step
+            op = tf.group(build(counters, pairs, weight, update, ids), name=scope)
         self._remember(op, pairs)
         return op
 
@@ -229,7 +226,7 @@ class GradientAccumulator(object):
         with tf.init_scope(), seed_neutral(), tf.name_scope(name, self._name + "_flush") as scope:
             if not self._accumulators.has_sums:
                 return tf.no_op(name=scope)
-            update = Update(optimizer, global_step, None)
+            update = Update(optimizer, global_step)
             counters = self._counters
             op = cond(self._is_open(),
                       lambda: self._end_cycle(counters, lambda: self._gradients(counters, self._accumulators.read),
@@ -251,7 +248,7 @@ class GradientAccumulator(object):
         function = "accumulate_op"
         pairs = self._normalize_pairs(function, grads_and_vars)
         weight = self._take_weight(function, weight)
-        update = Update(optimizer, None, None)
+        update = Update(optimizer, None)
         with seed_neutral() as ids, tf.name_scope(name, self._name + "_accumulate") as scope:
             written, counters = self._add(self._read_counters(), pairs, weight, update, ids)
             with tf.control_dependencies([written]):

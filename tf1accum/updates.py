@@ -1,7 +1,7 @@
 """One application of the wrapped optimizer: names, step and collections as without a wrapper."""
 from __future__ import absolute_import, division, print_function
 
-from tf1accum._compat import assigns, tf, variable_handle
+from tf1accum._compat import assigns, build_and_list, tf, variable_handle
 
 
 class Update(object):
@@ -10,13 +10,11 @@ class Update(object):
     Args:
       optimizer: a `tf.compat.v1.train.Optimizer`.
       global_step: integer scalar variable that counts updates, or None.
-      name: name of the ops that apply, or None for the optimizer's choice.
     """
 
-    def __init__(self, optimizer, global_step, name):
+    def __init__(self, optimizer, global_step):
         self.optimizer = optimizer
         self.global_step = global_step
-        self._name = name
         # Variables that the optimizer makes get the names that they would get here.
         self._scope = tf.get_default_graph().get_name_scope()
 
@@ -34,22 +32,15 @@ class Update(object):
         step = self.global_step if moves_step else None
         train_ops = tf.get_collection_ref(tf.GraphKeys.TRAIN_OP)
         known_train_ops = list(train_ops)
-        before = len(graph.get_operations())
-
-        def apply_gradients():
-            return self.optimizer.apply_gradients(grads_and_vars, global_step=step, name=self._name)
-
         with graph.name_scope(self._scope + "/" if self._scope else None):
-            applied = ids.count(apply_gradients) if ids else apply_gradients()
+            applied, built = build_and_list(lambda: self.optimizer.apply_gradients(
+                grads_and_vars, global_step=step))
+        if ids is not None:
+            ids.count(built)
         # What the optimizer registered is one part of a conditional, of no use by itself.
         train_ops[:] = known_train_ops
-        if step is None or _moves(step, graph.get_operations()[before:]):
+        if step is None or any(assigns(op, variable_handle(step)) for op in built):
             return tf.group(applied)
+        # Some optimizers leave the step to their caller.
         with tf.control_dependencies([applied]):
             return tf.group(tf.assign_add(step, 1))
-
-
-def _moves(step, ops):
-    """Returns whether one of `ops` assigns to `step`: some optimizers leave it to the caller."""
-    handle = variable_handle(step)
-    return any(assigns(op, handle) for op in ops)
