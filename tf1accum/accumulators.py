@@ -205,7 +205,9 @@ class RowSum(object):
         def take_over():
             return self._replace(tf.cast(gradient.indices, self._index_dtype), gradient.values, count, count)
 
-        return cond(count <= room, lambda: self._append(gradient, tf.zeros([], tf.int64), room), take_over)
+        # There is no buffer yet where there is no room, even for a micro-batch without rows.
+        fits = tf.logical_and(count <= room, room > 0)
+        return cond(fits, lambda: self._append(gradient, tf.zeros([], tf.int64), room), take_over)
 
     def add(self, gradient):
         """Returns an op. State changed: the rows of `gradient` are added."""
