@@ -7,7 +7,7 @@ import numpy as np
 import six
 
 from tf1accum import errors
-from tf1accum._compat import Variable, executes_eagerly, is_keras_optimizer, is_partitioned, tf
+from tf1accum._compat import Variable, executes_eagerly, is_keras_optimizer, is_partitioned, is_resource_variable, tf
 
 
 def message(function, parameter, rule, value, variable=None, advice=""):
@@ -132,6 +132,18 @@ def variable(function, parameter, value):
         fail_value(function, parameter, "variables of the default graph", value, variable=value,
                    advice="Call inside `with variable.graph.as_default():`.")
     return value
+
+
+def updatable_here(function, values):
+    """Checks that the variables among `values` can be updated where ops are being built."""
+    if not tf.get_default_graph().building_function:
+        return
+    for value in values:
+        if value is not None and not is_resource_variable(value):
+            fail_type(function, "variables", "resource variables inside a conditional or loop of control flow v2",
+                      value, variable=value, advice=(
+                          "TensorFlow cannot update a reference variable there. Create variables with "
+                          "use_resource=True, call tf.compat.v1.disable_control_flow_v2(), or build outside."))
 
 
 def global_step(function, value):

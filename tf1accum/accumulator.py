@@ -200,6 +200,7 @@ class GradientAccumulator(object):
         """
         function = "apply_gradients"
         pairs = self._normalize_pairs(function, grads_and_vars)
+        _checks.updatable_here(function, [variable for _, variable in pairs] + [global_step])
         weight = self._take_weight(function, weight)
         update = Update(optimizer, global_step)
         # The op has the name that the optimizer's would have: it may be looked up by it.

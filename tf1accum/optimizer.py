@@ -219,6 +219,10 @@ class AccumulatingOptimizer(tf.train.Optimizer):
         accumulations = self._built(function)
         for accumulation in accumulations:
             if function not in accumulation.ops:
+                if accumulation.accumulator.graph.finalized:
+                    raise errors.NotBuiltError(
+                        "AccumulatingOptimizer.%s: the graph is finalized, so its op cannot be built any more. Call "
+                        "optimizer.%s() once before the session is made, or use a TailHook." % (function, function))
                 accumulation.ops[function] = make_op(accumulation)
         ops = [accumulation.ops[function] for accumulation in accumulations]
         return ops[0] if len(ops) == 1 and name is None else tf.group(*ops, name=name)
