@@ -82,15 +82,20 @@ def may_change_later(tensor):
 
 
 @contextlib.contextmanager
-def _control_flow_v1():
-    enabled = tf.control_flow_v2_enabled()
-    if enabled:
-        tf.disable_control_flow_v2()
+def _control_flow_v2(on):
+    before = tf.control_flow_v2_enabled()
+    _switch_control_flow_v2(on)
     try:
         yield
     finally:
-        if enabled:
-            tf.enable_control_flow_v2()
+        _switch_control_flow_v2(before)
+
+
+def _switch_control_flow_v2(on):
+    if on:
+        tf.enable_control_flow_v2()
+    else:
+        tf.disable_control_flow_v2()
 
 
 def cond(pred, true_fn, false_fn):
@@ -99,12 +104,20 @@ def cond(pred, true_fn, false_fn):
     TensorFlow cannot build an update of a reference variable inside a conditional of
     control flow v2. A session graph runs conditionals of control flow v1 just as well, so
     that kind is always built there; inside a function's graph (the body of a conditional of
-    control flow v2) TensorFlow's own choice stands.
+    control flow v2) TensorFlow's own choice stands. What the branches build themselves is
+    built with the control flow that is on.
     """
-    if tf.get_default_graph().building_function:
+    if tf.get_default_graph().building_function or not tf.control_flow_v2_enabled():
         return tf.cond(pred, true_fn, false_fn)
-    with _control_flow_v1():
-        return tf.cond(pred, true_fn, false_fn)
+
+    def with_control_flow_v2(build):
+        def branch():
+            with _control_flow_v2(True):
+                return build()
+        return branch
+
+    with _control_flow_v2(False):
+        return tf.cond(pred, with_control_flow_v2(true_fn), with_control_flow_v2(false_fn))
 
 
 def in_control_flow():

@@ -5,6 +5,8 @@ from tf1accum import _checks, errors, gradients, phases
 from tf1accum._compat import cond, in_control_flow, loss_scale_optimizer_class, run_before, seed_neutral, tf
 from tf1accum.accumulators import Accumulators
 from tf1accum.config import make_config
+from tf1accum.micro_batch import MicroBatch
+from tf1accum.normalization import normalize
 from tf1accum.updates import Update
 
 _TRANSFORM_RULE = "a function from a list of (gradient, variable) pairs to such a list, or None"
@@ -145,10 +147,9 @@ class GradientAccumulator(object):
         if self._normalized is None:
             with tf.init_scope(), seed_neutral(), tf.name_scope(self._name + "_normalize"):
                 with tf.control_dependencies([self._fail_if_empty()]):
-                    counters = self._counters._replace(weight=tf.identity(self._counters.weight))
-                    self._normalized = self._gradients(counters, self._accumulators.read)
+                    self._normalized = self._normalize(self._counters)
                 self._check_phase("normalize", [tensor.op for gradient, _ in self._normalized
-                                                for tensor in _tensors(gradient)])
+                                                for tensor in gradients.tensors_of(gradient)])
         return list(self._normalized)
 
     def apply_op(self, optimizer, global_step=None, name=None):
@@ -230,8 +231,7 @@ class GradientAccumulator(object):
             update = Update(optimizer, global_step)
             counters = self._counters
             op = cond(self._is_open(),
-                      lambda: self._end_cycle(counters, lambda: self._gradients(counters, self._accumulators.read),
-                                              update, None),
+                      lambda: self._end_cycle(counters, lambda: self._normalize(counters), update, None),
                       tf.no_op)
             op = tf.group(op, name=scope)
             self.apply_placeholders = self._check_phase("apply", [op])
@@ -251,72 +251,47 @@ class GradientAccumulator(object):
         weight = self._take_weight(function, weight)
         update = Update(optimizer, None)
         with seed_neutral() as ids, tf.name_scope(name, self._name + "_accumulate") as scope:
-            written, counters = self._add(self._read_counters(), pairs, weight, update, ids)
-            with tf.control_dependencies([written]):
-                op = tf.group(self._accumulators.counters.write(counters), name=scope)
+            _, held = self._hold(self._read_counters(), MicroBatch(pairs, weight, self._config), update, ids)
+            op = tf.group(held, name=scope)
         self._remember(op, pairs)
         return op
 
     def _micro_step(self, counters, pairs, weight, update, ids):
-        written, counters = self._add(counters, pairs, weight, update, ids)
-        # The sums hold the micro-batch from here on, so the count must too, whatever the update does.
-        with tf.control_dependencies([written]):
-            held = self._accumulators.counters.write(counters)
+        # The micro-batch is held before there is an update, so that it is counted once whatever
+        # becomes of the update.
+        counters, held = self._hold(counters, MicroBatch(pairs, weight, self._config), update, ids)
         with tf.control_dependencies([held]):
             due = tf.greater_equal(counters.held, self._steps(counters, update.global_step))
-        return cond(due,
-                    lambda: self._end_cycle(counters, lambda: self._gradients(counters, self._accumulators.read),
-                                            update, ids),
-                    tf.no_op)
+        return cond(due, lambda: self._end_cycle(counters, lambda: self._normalize(counters), update, ids), tf.no_op)
 
     def _single_step(self, counters, pairs, weight, update, ids):
-        if weight is None and self._config.nonfinite == "propagate":
-            contributions, counted, ready = [pair for pair in pairs if pair[0] is not None], None, []
+        config = self._config
+        if weight is None and config.nonfinite == "propagate":
+            finite, sums = None, [pair for pair in pairs if pair[0] is not None]
         else:
-            contributions, counted, ready = self._contributions(pairs, weight)
-        if self._transform is not None or self._config.clip_global_norm is not None:
-            contributions = [(gradients.unique_rows(gradient), variable) for gradient, variable in contributions]
-        by_variable = {id(variable): gradient for gradient, variable in contributions}
-        one = tf.ones([], tf.float64)
-        counters = counters.after_micro_step(one if weight is None else weight, [], counted,
-                                             skips=self._config.nonfinite == "skip")
+            batch = MicroBatch(pairs, weight, config)
+            finite, sums = batch.finite, batch.once_ready()
+        if self._transform is not None or config.clip_global_norm is not None:
+            sums = [(gradients.unique_rows(gradient), variable) for gradient, variable in sums]
+        counters = counters.after_micro_step(tf.ones([], tf.float64) if weight is None else weight, [], finite,
+                                             skips=config.nonfinite == "skip")
 
         def end_cycle():
-            return self._end_cycle(
-                counters, lambda: self._gradients(counters, lambda variable, _: by_variable.get(id(variable)),
-                                                  divides=weight is not None), update, ids)
+            return self._end_cycle(counters, lambda: normalize(sums, weight, config, self._transform), update, ids)
 
-        if counted is None:
-            with tf.control_dependencies(ready):
-                contributions = [(_map_values(gradient, tf.identity), variable) for gradient, variable in contributions]
-                return end_cycle()
-            return cond(counted, end_cycle, lambda: tf.group(
-                self._accumulators.counters.write(counters.after_cycle(
-                    skipped=1. if self._config.nonfinite == "skip_cycle" else 0.)),
-                self._tell_loss_scale(contributions, update, ids)))
+        def leave_out():
+            skipped = 1. if config.nonfinite == "skip_cycle" else 0.
+            return tf.group(self._accumulators.counters.write(counters.after_cycle(skipped=skipped)),
+                            self._tell_loss_scale(sums, update, ids))
 
-    def _contributions(self, pairs, weight):
-        """Returns what is added, whether it is finite (or None), and the ops to wait for."""
-        contributions = [
-            (gradients.contribution(gradient, variable, weight, self._config.sum_dtype(variable)), variable)
-            for gradient, variable in pairs if gradient is not None]
-        ready = [tensor.op for gradient, _ in contributions for tensor in _tensors(gradient)]
-        counted = None
-        if self._config.nonfinite == "error":
-            ready += gradients.check_finite(contributions)
-        elif self._config.nonfinite != "propagate":
-            counted = gradients.all_finite([gradient for gradient, _ in contributions])
-        if weight is not None:
-            ready.append(weight.op)
-        return contributions, counted, ready
+        return end_cycle() if finite is None else cond(finite, end_cycle, leave_out)
 
-    def _add(self, counters, pairs, weight, update, ids):
-        """Returns the op that writes the sums, and the counters that are to be written after it."""
-        contributions, counted, ready = self._contributions(pairs, weight)
-        groups = self._accumulators.groups_for(contributions)
-        with tf.control_dependencies(ready):
+    def _hold(self, counters, batch, update, ids):
+        """Returns the counters after a micro-batch, and the op that adds it and then writes them."""
+        groups = self._accumulators.groups_for(batch.pairs)
+        with tf.control_dependencies(batch.ready):
             current = [tf.identity(counters.is_current(group)) for group, _ in groups]
-            finite = None if counted is None else tf.identity(counted)
+            finite = None if batch.finite is None else tf.identity(batch.finite)
 
         def write():
             return tf.group(*[
@@ -328,17 +303,18 @@ class GradientAccumulator(object):
                 for is_current, (_, sums) in zip(current, groups)])
 
         written = write() if finite is None else cond(
-            finite, write, lambda: self._tell_loss_scale(contributions, update, ids))
-        return written, counters.after_micro_step(
-            1. if weight is None else weight, [group for group, _ in groups], counted,
-            skips=self._config.nonfinite == "skip")
+            finite, write, lambda: self._tell_loss_scale(batch.pairs, update, ids))
+        counters = counters.after_micro_step(batch.weight, [group for group, _ in groups], finite,
+                                             skips=self._config.nonfinite == "skip")
+        with tf.control_dependencies([written]):
+            return counters, self._accumulators.counters.write(counters)
 
-    def _tell_loss_scale(self, contributions, update, ids):
+    def _tell_loss_scale(self, pairs, update, ids):
         # A loss scale goes down only when its optimizer is shown what has overflowed. It makes
         # no update of that. Without this, a scale that is too large would skip for ever.
         if not isinstance(update.optimizer, loss_scale_optimizer_class()):
             return tf.no_op()
-        return update.build(_in_variable_dtype(contributions), ids, moves_step=False)
+        return update.build(gradients.in_variable_dtype(pairs), ids, moves_step=False)
 
     def _end_cycle(self, counters, make_pairs, update, ids):
         write = self._accumulators.counters.write
@@ -358,27 +334,10 @@ class GradientAccumulator(object):
             makes_update = tf.logical_and(makes_update, tf.equal(counters.nonfinite, 0.))
         return cond(makes_update, apply, leave)
 
-    def _gradients(self, counters, read, divides=True):
-        """Returns the list of (G, variable)."""
-        pairs = [(read(variable, counters), variable) for variable in self._variables]
-        pairs = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
-        if self._config.reduction == "mean" and divides:
-            pairs = [(_map_values(gradient, lambda values: values / tf.cast(counters.weight, values.dtype)), variable)
-                     for gradient, variable in pairs]
-        if self._config.clip_global_norm is not None:
-            clipped = gradients.clip_by_global_norm([gradient for gradient, _ in pairs],
-                                                    self._config.clip_global_norm)
-            pairs = [(gradient, variable) for gradient, (_, variable) in zip(clipped, pairs)]
-        pairs = _in_variable_dtype(pairs)
-        if self._transform is not None:
-            pairs = gradients.normalize_pairs("gradient_transform", self._transform(pairs))
-            self._check_known("gradient_transform", pairs)
-            # A transform may hold checks, and none may fail when half of the variables have moved.
-            ready = [tensor.op for gradient, _ in pairs for tensor in _tensors(gradient)]
-            with tf.control_dependencies(ready):
-                pairs = [(_map_values(gradient, tf.identity), variable) for gradient, variable in pairs
-                         if gradient is not None]
-        return pairs
+    def _normalize(self, counters):
+        sums = [(self._accumulators.read(variable, counters), variable) for variable in self._variables]
+        return normalize([pair for pair in sums if pair[0] is not None], counters.weight, self._config,
+                         self._transform)
 
     def _steps(self, counters, global_step):
         if not callable(self._config.steps):
@@ -409,20 +368,13 @@ class GradientAccumulator(object):
 
     def _normalize_pairs(self, function, grads_and_vars):
         pairs = gradients.normalize_pairs(function, grads_and_vars)
-        self._check_known(function, pairs)
+        gradients.check_known(function, pairs, self._variables)
         if self._normalized is not None and not self._accumulators.covers(
                 [pair for pair in pairs if pair[0] is not None]):
             raise errors.AccumulationError(
                 "%s: reaches variables that the ops of normalize and apply, which are built already, do not know. "
                 "Build every accumulate op before them." % function)
         return pairs
-
-    def _check_known(self, function, pairs):
-        for _, variable in pairs:
-            if not any(variable is known for known in self._variables):
-                _checks.fail_value(function, "grads_and_vars", "pairs for the accumulator's variables", variable.name,
-                                   variable=variable, advice="Known: %s." % ", ".join(
-                                       known.name for known in self._variables))
 
     def _take_weight(self, function, weight):
         with seed_neutral():
@@ -438,7 +390,7 @@ class GradientAccumulator(object):
     def _remember(self, op, pairs):
         self._accumulate_ops.append(op)
         self._gradient_ops.extend(tensor.op for gradient, _ in pairs if gradient is not None
-                                  for tensor in _tensors(gradient))
+                                  for tensor in gradients.tensors_of(gradient))
 
     def _check_phase(self, phase, ops):
         here = [op for op in self._accumulate_ops if op.graph is self._graph]
@@ -447,20 +399,3 @@ class GradientAccumulator(object):
 
     def __repr__(self):
         return "<GradientAccumulator %r: %d variables, %r>" % (self._name, len(self._variables), self._config)
-
-
-def _tensors(gradient):
-    if isinstance(gradient, tf.IndexedSlices):
-        return [gradient.values, gradient.indices]
-    return [] if gradient is None else [gradient]
-
-
-def _map_values(gradient, function):
-    if isinstance(gradient, tf.IndexedSlices):
-        return tf.IndexedSlices(function(gradient.values), gradient.indices, gradient.dense_shape)
-    return gradient if gradient is None else function(gradient)
-
-
-def _in_variable_dtype(pairs):
-    return [(_map_values(gradient, lambda values: tf.cast(values, variable.dtype.base_dtype)), variable)
-            for gradient, variable in pairs]

@@ -51,6 +51,14 @@ def normalize_pairs(function, grads_and_vars):
     return merged
 
 
+def check_known(function, pairs, known):
+    """Raises ArgumentValueError for a pair whose variable is not one of `known`."""
+    for _, variable in pairs:
+        if not any(variable is other for other in known):
+            _checks.fail_value(function, "grads_and_vars", "pairs for known variables", variable.name,
+                               variable=variable, advice="Known: %s." % ", ".join(other.name for other in known))
+
+
 def _as_gradient(function, gradient, variable):
     if gradient is None:
         return None
@@ -153,6 +161,26 @@ def contribution(gradient, variable, weight, dtype):
 def _own(tensor):
     # A sum keeps the buffer of its first contribution, which must not change afterwards.
     return tf.raw_ops.DeepCopy(x=tensor) if may_change_later(tensor) else tensor
+
+
+def tensors_of(gradient):
+    """Returns the tensors that a gradient consists of, a list; an empty one for None."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return [gradient.values, gradient.indices]
+    return [] if gradient is None else [gradient]
+
+
+def map_values(gradient, function):
+    """Returns a gradient whose numbers are `function(numbers)`, of the same form."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(function(gradient.values), gradient.indices, gradient.dense_shape)
+    return function(gradient)
+
+
+def in_variable_dtype(pairs):
+    """Returns the pairs with each gradient in the dtype of its variable."""
+    return [(map_values(gradient, lambda values: tf.cast(values, variable.dtype.base_dtype)), variable)
+            for gradient, variable in pairs]
 
 
 def values_of(gradient):
