@@ -129,7 +129,7 @@ class Accumulation(object):
     def gradient(self):
         """Returns G, a dict from name to gradient; Rows hold each row once."""
         result = {}
-        for name in sorted(set(name for contributions in self._cycle for name in contributions)):
+        for name in sorted({name for contributions in self._cycle for name in contributions}):
             parts = [contributions[name] for contributions in self._cycle if name in contributions]
             if self._sparse == "rows" and all(isinstance(part, Rows) for part in parts):
                 total = merged(Rows(np.concatenate([part.indices for part in parts]),

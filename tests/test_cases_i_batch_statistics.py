@@ -9,7 +9,6 @@ from ways import Embedding, Toy, close, each_control_flow, each_kind, each_way, 
 import tf1accum
 from tf1accum._compat import tf
 
-
 # Case 110
 
 @everywhere

@@ -9,7 +9,6 @@ from ways import Training, close, each_control_flow, each_kind, each_way, everyw
 import tf1accum
 from tf1accum._compat import tf
 
-
 # Case 117
 
 def two_players(toy, way, step_dtype):

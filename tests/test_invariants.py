@@ -51,7 +51,7 @@ class Snapshot(object):
         self._fetches = dict(
             weights={variable.op.name: variable for variable in model.variables},
             slots=slots_of(optimizer, model.variables),
-            optimizer=[variable for variable in optimizer.variables()],
+            optimizer=list(optimizer.variables()),
             step=step, counts=[training.micro_steps, training.updates, training.held, training.skipped])
         if sums:
             pairs = accumulator.normalize_op() if toy.way == "wrapper" else training.normalized

@@ -138,9 +138,8 @@ def test_skipped_is_counted_by_ours_around_theirs(control_flow, bad):
                                                                                              START / 8, 1.]
 
 
-@each_bad
-@pytest.mark.parametrize("order, skipped", [("ours_around_theirs", 2), ("theirs_around_ours", 0)])
-def test_a_scale_that_is_too_large_comes_down_by_itself(order, skipped, bad):
+@each_order
+def test_a_scale_that_is_too_large_comes_down_by_itself(order):
     # Gradients overflow as long as scale * x is above float32's largest number.
     with Scaled(order, nonfinite="skip", steps=1) as scaled:
         large = np.float32(3e38) / np.float32(START) * 4

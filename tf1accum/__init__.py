@@ -3,8 +3,14 @@ from __future__ import absolute_import, division, print_function
 
 from tf1accum.accumulator import GradientAccumulator
 from tf1accum.config import AccumulationConfig
-from tf1accum.errors import (AccumulationError, ArgumentTypeError, ArgumentValueError, EagerModeError, NotBuiltError,
-                             PhaseLeakError)
+from tf1accum.errors import (
+                             AccumulationError,
+                             ArgumentTypeError,
+                             ArgumentValueError,
+                             EagerModeError,
+                             NotBuiltError,
+                             PhaseLeakError,
+)
 from tf1accum.hooks import TailHook
 from tf1accum.ops import AccumulationOps, build
 from tf1accum.optimizer import AccumulatingOptimizer

@@ -179,8 +179,10 @@ def map_values(gradient, function):
 
 def in_variable_dtype(pairs):
     """Returns the pairs with each gradient in the dtype of its variable."""
-    return [(map_values(gradient, lambda values: tf.cast(values, variable.dtype.base_dtype)), variable)
-            for gradient, variable in pairs]
+    def cast(gradient, dtype):
+        return map_values(gradient, lambda values: tf.cast(values, dtype))
+
+    return [(cast(gradient, variable.dtype.base_dtype), variable) for gradient, variable in pairs]
 
 
 def values_of(gradient):
