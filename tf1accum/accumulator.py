@@ -146,7 +146,9 @@ class GradientAccumulator(object):
             raise errors.NotBuiltError("normalize_op: there is no accumulate op yet. Call accumulate_op first.")
         if self._normalized is None:
             with tf.init_scope(), seed_neutral(), tf.name_scope(self._name + "_normalize"):
-                with tf.control_dependencies([self._fail_if_empty()]):
+                with tf.control_dependencies([self._fail_unless(
+                        self._has_gradient(), "There is no gradient to read: the cycle is empty, or is to end without "
+                        "an update because a micro-batch was not finite. Held micro-steps:")]):
                     self._normalized = self._normalize(self._counters)
                 self._check_phase("normalize", [tensor.op for gradient, _ in self._normalized
                                                 for tensor in gradients.tensors_of(gradient)])
@@ -177,9 +179,13 @@ class GradientAccumulator(object):
         update = Update(optimizer, _checks.global_step(function, global_step))
         pairs = self.normalize_op()
         with tf.init_scope(), seed_neutral() as ids, tf.name_scope(name, self._name + "_apply") as scope:
-            with tf.control_dependencies([self._fail_if_empty()]):
+            with tf.control_dependencies([self._fail_unless(
+                    self._is_open(), "The cycle is empty: no micro-batch was accumulated since the last update or "
+                    "zero. Run the accumulate op first. Held micro-steps:")]):
                 counters = self._counters._replace(weight=tf.identity(self._counters.weight))
-            op = tf.group(self._end_cycle(counters, lambda: pairs, update, ids), name=scope)
+            # A cycle that makes no update may have no sums to read.
+            make_pairs = (lambda: self._normalize(counters)) if self._may_make_no_update else (lambda: pairs)
+            op = tf.group(self._end_cycle(counters, make_pairs, update, ids), name=scope)
             self.apply_placeholders = self._check_phase("apply", [op])
             return op
 
@@ -323,16 +329,15 @@ class GradientAccumulator(object):
             with tf.control_dependencies([update.build(make_pairs(), ids)]):
                 return write(counters.after_cycle(updates=1.))
 
-        def leave():
-            return write(counters.after_cycle(
-                skipped=counters.held if self._config.nonfinite == "skip_cycle" else 0.))
-
-        if not self._has_weights and self._config.nonfinite not in ("skip", "skip_cycle"):
+        if not self._may_make_no_update:
             return apply()
         makes_update = tf.not_equal(counters.weight, 0.)
+        skipped = tf.zeros([], tf.float64)
         if self._config.nonfinite == "skip_cycle":
-            makes_update = tf.logical_and(makes_update, tf.equal(counters.nonfinite, 0.))
-        return cond(makes_update, apply, leave)
+            all_finite = tf.equal(counters.nonfinite, 0.)
+            makes_update = tf.logical_and(makes_update, all_finite)
+            skipped = tf.where(all_finite, skipped, counters.held)
+        return cond(makes_update, apply, lambda: write(counters.after_cycle(skipped=skipped)))
 
     def _normalize(self, counters):
         sums = [(self._accumulators.read(variable, counters), variable) for variable in self._variables]
@@ -361,10 +366,18 @@ class GradientAccumulator(object):
     def _is_open(self):
         return tf.greater(self._counters.held + self._counters.nonfinite, 0.)
 
-    def _fail_if_empty(self):
-        return tf.debugging.Assert(self._is_open(), [
-            "The cycle is empty: no micro-batch was accumulated since the last update or zero. "
-            "Run the accumulate op first. Held micro-steps:", self._counters.held])
+    def _has_gradient(self):
+        held = tf.greater(self._counters.held, 0.)
+        if self._config.nonfinite != "skip_cycle":
+            return held
+        return tf.logical_and(held, tf.equal(self._counters.nonfinite, 0.))
+
+    def _fail_unless(self, condition, message):
+        return tf.debugging.Assert(condition, [message, self._counters.held])
+
+    @property
+    def _may_make_no_update(self):
+        return self._has_weights or self._config.nonfinite in ("skip", "skip_cycle")
 
     def _normalize_pairs(self, function, grads_and_vars):
         pairs = gradients.normalize_pairs(function, grads_and_vars)
