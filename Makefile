@@ -6,13 +6,13 @@
 # The first three set up an environment on first use. What can be chosen:
 #   PYTHON=/path/to/python3       what to make it with; otherwise found, 3.10 to 3.13
 #   VENV=folder                   where it goes; otherwise .venv
-#   PYTEST_ARGS="-k sparse"       passed to pytest
+#   PYTEST_ARGS="-k sparse"       passed to pytest; otherwise -n 2, two processes
 #   PYTHON27=/path/to/python2.7   for the syntax check; otherwise looked for
 
 VENV ?= .venv
 PYTHON ?=
 PYTHON27 ?= $(shell sh .ci/find-python 2.7)
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2
 
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.set-up

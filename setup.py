@@ -32,7 +32,7 @@ EXTRAS = {
         PROTOBUF,
     ],
     "demo": ["scikit-learn", "matplotlib", "rich"],
-    "test": ["pytest>=4.6", "pytest-timeout", "hypothesis", "setuptools", "wheel"],
+    "test": ["pytest>=4.6", "pytest-timeout", "pytest-xdist", "hypothesis", "setuptools", "wheel"],
     "check": ["ruff==0.17.*"],  # other versions find and format other things
 }
 

@@ -24,9 +24,17 @@ each_kind = pytest.mark.parametrize("resource", [False, True], ids=["ref", "reso
 each_control_flow = pytest.mark.parametrize("control_flow", ["v1", "v2"], ids=["cf_v1", "cf_v2"])
 
 
+# The wrapper has conditionals, which is where kinds of variables and control flow matter; the phases have
+# few, and are what the builders make.
+_PLACES = [("wrapper", False, "v1"), ("wrapper", False, "v2"), ("wrapper", True, "v1"), ("wrapper", True, "v2"),
+           ("phases", False, "v1"), ("phases", True, "v2"), ("low_level", False, "v2")]
+
+
 def everywhere(test):
-    """Marks a test to run for each way, kind of variable and control flow."""
-    return each_way(each_kind(each_control_flow(test)))
+    """Marks a test to run for the ways, kinds of variable and control flows that differ."""
+    return pytest.mark.parametrize("way, resource, control_flow", _PLACES, ids=[
+        "-".join([way, "resource" if resource else "ref", "cf_" + control_flow])
+        for way, resource, control_flow in _PLACES])(test)
 
 
 class control_flow_of(object):
