@@ -1,1 +1,1 @@
-"""Scripts to copy from, and the demo."""
+"""Scripts to copy from, and the demo. Each runs as `python -m examples.NAME`."""

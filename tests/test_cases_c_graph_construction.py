@@ -109,7 +109,9 @@ def test_case_033_asking_again_builds_nothing():
 
 # Case 35
 
-@everywhere
+@each_way
+@each_kind
+@each_control_flow
 def test_case_035_read_apply_zero_in_500_of_500(way, resource, control_flow):
     with scalar_toy(way, resource, control_flow) as toy:
         toy.descend(2)

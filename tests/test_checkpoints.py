@@ -33,7 +33,8 @@ each_optimizer = pytest.mark.parametrize("make_optimizer", [case[1] for case in 
 _SCOPED = [case for case in OPTIMIZERS if case[0] in ("Momentum", "Adam", "AdagradDA")]
 each_optimizer_and_scope = pytest.mark.parametrize(
     "make_optimizer, scope",
-    [(case[1], SCOPES[0][1]) for case in OPTIMIZERS] + [(case[1], scope[1]) for scope in SCOPES[1:] for case in _SCOPED],
+    [(case[1], SCOPES[0][1]) for case in OPTIMIZERS] + [
+        (case[1], scope[1]) for scope in SCOPES[1:] for case in _SCOPED],
     ids=["%s-root" % case[0] for case in OPTIMIZERS] + [
         "%s-%s" % (case[0], scope[0]) for scope in SCOPES[1:] for case in _SCOPED])
 
@@ -117,7 +118,8 @@ def exact_cycle(random, count):
         np.add.at(rows, ids, c)
     touched = sorted(set(np.concatenate([ids for _, ids, _ in micro_batches]).astype(int)))
     mean = (sum(g for g, _, _ in micro_batches) / count, touched, rows[touched] / count)
-    return micro_batches, mean
+    # Gradient descent applies a row that comes twice in two additions, with an accumulation of one step too.
+    return [mean] if count == 1 else micro_batches, mean
 
 
 def names_of(way, resource, control_flow, make_optimizer, scope, **kwargs):
@@ -277,8 +279,7 @@ def test_a_kill_at_any_micro_step_resumes_identically_with_every_optimizer(make_
 
 
 @each_way
-@each_kind
-def test_a_kill_with_skipped_micro_batches_resumes_identically(way, resource, tmpdir):
+def test_a_kill_with_skipped_micro_batches_resumes_identically(way, tmpdir):
     """What was skipped, and that an open cycle is poisoned, is saved too."""
     for nonfinite in ("skip", "skip_cycle"):
         stream = [2., np.nan, 6., 1., 3., np.inf, 5., 7., 8., 10.]
@@ -290,7 +291,7 @@ def test_a_kill_with_skipped_micro_batches_resumes_identically(way, resource, tm
                       save_accumulators=True)
             return w, x, tf.train.Saver(max_to_keep=None)
 
-        with Toy(way, resource) as toy:
+        with Toy(way) as toy:
             w, x, saver = build(toy)
             toy.start()
             for number, value in enumerate(stream):
@@ -298,8 +299,8 @@ def test_a_kill_with_skipped_micro_batches_resumes_identically(way, resource, tm
                 toy.feed(x, [value])
             expected, counts = toy.run(w), toy.counts
         assert np.isfinite(expected) and counts[3] == {"skip": 2, "skip_cycle": 4}[nonfinite]
-        for number in range(len(stream)):
-            with Toy(way, resource) as toy:
+        for number in (1, 2, 6, 7):  # before and after what is not finite
+            with Toy(way) as toy:
                 w, x, saver = build(toy)
                 toy.start(initialize=False)
                 saver.restore(toy.session, str(tmpdir.join("%s%d" % (nonfinite, number))))
