@@ -7,7 +7,7 @@ from tf1accum.accumulators import Accumulators
 from tf1accum.config import make_config
 from tf1accum.micro_batch import MicroBatch
 from tf1accum.normalization import normalize
-from tf1accum.updates import Update
+from tf1accum.updates import Update, name_of
 
 _TRANSFORM_RULE = "a function from a list of (gradient, variable) pairs to such a list, or None"
 
@@ -211,7 +211,7 @@ class GradientAccumulator(object):
         weight = self._take_weight(function, weight)
         update = Update(optimizer, global_step)
         # The op has the name that the optimizer's would have: it may be looked up by it.
-        with seed_neutral() as ids, tf.name_scope(name, optimizer.get_name()) as scope:
+        with seed_neutral() as ids, tf.name_scope(name, name_of(optimizer)) as scope:
             counters = self._read_counters()
             build = self._single_step if self._config.steps == 1 else self._micro_step
             op = tf.group(build(counters, pairs, weight, update, ids), name=scope)

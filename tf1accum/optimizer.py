@@ -5,6 +5,7 @@ from tf1accum import _checks, errors, gradients
 from tf1accum._compat import tf
 from tf1accum.accumulator import GradientAccumulator
 from tf1accum.config import make_config
+from tf1accum.updates import name_of
 
 
 class AccumulatingOptimizer(tf.train.Optimizer):
@@ -38,7 +39,7 @@ class AccumulatingOptimizer(tf.train.Optimizer):
             "a function from a list of (gradient, variable) pairs to such a list, or None")
         self._accumulator_name = name
         self._accumulations = []
-        super(AccumulatingOptimizer, self).__init__(use_locking=False, name=optimizer.get_name())
+        super(AccumulatingOptimizer, self).__init__(use_locking=False, name=name_of(optimizer))
 
     @property
     def optimizer(self):
@@ -192,7 +193,7 @@ class AccumulatingOptimizer(tf.train.Optimizer):
 
     def get_name(self):
         """Returns the wrapped optimizer's name."""
-        return self._optimizer.get_name()
+        return name_of(self._optimizer)
 
     def _here(self):
         with tf.init_scope():

@@ -4,6 +4,15 @@ from __future__ import absolute_import, division, print_function
 from tf1accum._compat import assigns, build_and_list, tf, variable_handle
 
 
+def name_of(optimizer):
+    """Returns an optimizer's name; its class's where it never was given one."""
+    try:
+        return optimizer.get_name()
+    except AttributeError:
+        # `tf.contrib.opt.MovingAverageOptimizer` does not call the constructor of its base class.
+        return type(optimizer).__name__
+
+
 class Update(object):
     """Builds applications of an optimizer, as if it stood where the caller called.
 
