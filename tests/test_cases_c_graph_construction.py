@@ -217,6 +217,31 @@ def test_case_038_loop_in_the_graph_takes_the_next_element(resource, control_flo
         exactly(weights, [-1.5, -5.])
 
 
+# Case 39
+
+@each_kind
+@each_control_flow
+def test_case_039_update_ops_born_in_a_loop_run_once_a_micro_batch(resource, control_flow):
+    with scalar_toy("low_level", resource, control_flow, initial=1.) as toy:
+        moving = tf.Variable(0., trainable=False, use_resource=True)
+        values = tf.constant([1., 2., 3., 4.])
+        accumulator = tf1accum.GradientAccumulator([toy.w], steps=4)
+
+        def body(done):
+            x = values[done]
+            update = tf.assign(moving, .5 * moving + .5 * x)
+            accumulate = accumulator.accumulate_op([(tf.gradients(toy.w * x, toy.w)[0], toy.w)])
+            with tf.control_dependencies([accumulate, update]):
+                return done + 1
+
+        loop = tf.while_loop(lambda done: done < 4, body, [tf.constant(0)], parallel_iterations=1)
+        apply_op = accumulator.apply_op(tf.train.GradientDescentOptimizer(1.))
+        toy.start()
+        toy.run(loop)
+        toy.run(apply_op)
+        exactly(toy.run([toy.w, moving]), [-1.5, 3.0625])
+
+
 # Case 41
 
 @pytest.mark.parametrize("way", ["wrapper", "low_level"])
